@@ -1,4 +1,5 @@
 # Script of each build: writes the header FILE with the commit that SOURCE stands at, for `muster --version`; "" where there is no git, or ORIGIN names it.
+cmake_minimum_required(VERSION 3.25)
 set(commit "")
 if(ORIGIN STREQUAL "built from its source" AND EXISTS ${SOURCE}/.git)
   execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 OUTPUT_VARIABLE commit ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
