@@ -161,8 +161,8 @@ engine_command mpirun_command_of(mpirun_program const& program, engine_job const
     use_remote_shell(job, program.prrte, command);
     if (in_pbs) prepare_for_pbs(job, program.prrte, add, command);
     if (job.given.scheduler == scheduler_kind::flux) prepare_for_flux(job, program.prrte, add, command);
-    // So that its srun is heard, which says who ends the daemons.
-    if (job.given.scheduler == scheduler_kind::slurm && !job.probe)
+    // So that its srun is heard, which says who ends the daemons. PRRTE keeps silent about that anyway, and its daemons would hear what scancel sends.
+    if (job.given.scheduler == scheduler_kind::slurm && !job.probe && !program.prrte)
         add.set("orte_leave_session_attached", "prte_leave_session_attached", "1");
     if (!job.network_interface.empty()) {
         add.set("oob_tcp_if_include", "prte_if_include", job.network_interface);
